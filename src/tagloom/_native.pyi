@@ -768,9 +768,9 @@ class LinearObjective(Objective):
     The weighted negative log-likelihood of encoded sentences under a linear-chain model.
     """
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, drops_zeros: bool = False, prune: Pruning | None = None, warm_up: int = 1, trigrams: Trigrams | None = None, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Attributes, labels: Labels, *, edges: Attributes | None = None, weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, all_combinations: bool = False, boundaries: bool = True, float32: bool = True, space: Space | None = None, segments: SegmentShape | None = None, batches_only: bool = False, prune: Pruning | None = None, warm_up: int = 1, trigrams: Trigrams | None = None, subtags: Subtags | None = None, threads: int = 1, pattern_only: bool = False) -> None:
         """
-        prune: which labels of each token are kept, by its attributes alone; the first warm_up epochs have order 0, and the next as many order 1. trigrams: those with weights, which make it order 2. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
+        prune: which labels of each token are kept, by its attributes alone; the first warm_up epochs have order 0, and the next as many order 1. trigrams: those with weights, which make it order 2. batches_only: the objective is evaluated, never learned online. pattern_only: find the weights and the mask; such an objective cannot be evaluated.
         """
 
     @property
@@ -785,6 +785,12 @@ class LinearObjective(Objective):
     @property
     def boundaries(self) -> bool: ...
 
+    @property
+    def n_groups(self) -> int:
+        """
+        With batches_only: groups of attributes that often occur together, added up once.
+        """
+
     def rows(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), writable=False)], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
         """(row_ptr [A + 1], cols [W], free [W]) of the node attributes."""
 
@@ -795,6 +801,16 @@ class LinearObjective(Objective):
         """
         Set which weights are free; call it before an optimiser reads the mask.
         """
+
+class BundledObjective(Objective):
+    """
+    A LinearObjective for optimisers that start at 0: weights whose gradients are always the same are one coordinate, their number's square root times the weight.
+    """
+
+    def __init__(self, objective: LinearObjective) -> None: ...
+
+    def expand(self, v: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """The weights of the LinearObjective."""
 
 class Lbfgs:
     """L-BFGS, or OWL-QN with l1; see tagloom.training.LBFGS."""

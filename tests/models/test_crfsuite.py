@@ -135,13 +135,13 @@ def test_frequent_features_have_the_usual_first_square():
 def test_small_sparse_data_average_two_learners():
     train = tl.datasets.load("english", label="upos")[0][:60]
     X = [[{f"{a}": x[t][:a] for a in range(1, 9)} for t in range(len(x))] for x in train.tokens]
-    parts = [
-        tl.CRF(None, max_iterations=20, margin=5.0, min_weight=0.0),
-        tl.CRF(None, algorithm="lbfgs", l1=0.1, l2=0.01, combinations="all"),
+    exact = {"min_weight": 0.0, "dtype": "float64"}
+    taggers = [
+        tl.CRF(None, **exact),
+        tl.CRF(None, max_iterations=20, margin=5.0, **exact),
+        tl.CRF(None, algorithm="lbfgs", l1=0.1, l2=0.01, combinations="all", **exact),
     ]
-    emit, one, other = (
-        m.fit(X, train.labels).trellis(X).emit for m in [tl.CRF(None, min_weight=0.0), *parts]
-    )
+    emit, one, other = (m.fit(X, train.labels).trellis(X).emit for m in taggers)
     np.testing.assert_allclose(emit, 0.6 * (one + other) / 2, rtol=1e-3, atol=1e-3)
     assert np.abs(one - other).max() > 0.1
 

@@ -81,7 +81,7 @@ def test_zeros_that_are_dropped_change_no_bit(others):
     edge_values = np.full(len(encoding.edge_ids), others, np.float32)
     edge_values[::3] = 0
     values["edge_values"] = edge_values
-    kept, dropped = (encoding.make(**values, drops_zeros=drops) for drops in (False, True))
+    kept, dropped = (encoding.make(**values, batches_only=drops) for drops in (False, True))
     assert_array_equal(kept.mask(), dropped.mask())
     theta = random_theta(encoding)
     grads = np.empty((2, len(theta)))

@@ -133,13 +133,13 @@ void make_linear_objective(LinearObjective* self, Array<const int64_t> offsets,
                            const AttributeArrays& nodes, const LabelArrays& labels,
                            const AttributeArrays* edges, Maybe<const double> weight,
                            bool all_combinations, bool boundaries, bool float32, const Space* space,
-                           const SegmentShape* segments, bool drops_zeros, const Pruning* prune,
+                           const SegmentShape* segments, bool batches_only, const Pruning* prune,
                            int64_t warm_up, const Trigrams* trigrams, const Subtags* subtags,
                            int64_t threads, bool pattern_only) {
     Examples x = examples_of(offsets, nodes, labels, edges, weight, boundaries, float32, space);
     x.all_combinations = all_combinations;
     x.segments = segments;
-    x.drops_zeros = drops_zeros;
+    x.batches_only = batches_only;
     x.pruning = prune;
     x.warm_up = warm_up;
     x.trigrams = trigrams;
@@ -749,18 +749,22 @@ void bind_training(nb::module_& m) {
              nb::arg("weight").none() = nb::none(), nb::arg("all_combinations") = false,
              nb::arg("boundaries") = true, nb::arg("float32") = true,
              nb::arg("space").none() = nb::none(), nb::arg("segments").none() = nb::none(),
-             nb::arg("drops_zeros") = false, nb::arg("prune").none() = nb::none(),
+             nb::arg("batches_only") = false, nb::arg("prune").none() = nb::none(),
              nb::arg("warm_up") = 1, nb::arg("trigrams").none() = nb::none(),
              nb::arg("subtags").none() = nb::none(), nb::arg("threads") = 1,
              nb::arg("pattern_only") = false,
              "prune: which labels of each token are kept, by its attributes alone; the first "
              "warm_up epochs have order 0, and the next as many order 1. trigrams: those with "
-             "weights, which make it order 2. "
+             "weights, which make it order 2. batches_only: the objective is evaluated, never "
+             "learned online. "
              "pattern_only: find the weights and the mask; such an objective cannot be evaluated.")
         .def_prop_ro("n_labels", [](const LinearObjective& p) { return p.Y; })
         .def_prop_ro("n_sentences", [](const LinearObjective& p) { return p.N; })
         .def_prop_ro("n_tokens", [](const LinearObjective& p) { return p.T; })
         .def_prop_ro("boundaries", [](const LinearObjective& p) { return p.boundaries; })
+        .def_prop_ro(
+            "n_groups", [](const LinearObjective& p) { return p.n_groups; },
+            "With batches_only: groups of attributes that often occur together, added up once.")
         .def(
             "rows", [](const LinearObjective& p) { return rows_of(p, p.shared_nodes, 0); },
             "(row_ptr [A + 1], cols [W], free [W]) of the node attributes.")
@@ -776,6 +780,20 @@ void bind_training(nb::module_& m) {
             },
             nb::arg("free"),
             "Set which weights are free; call it before an optimiser reads the mask.");
+    nb::class_<BundledObjective, Objective>(
+        m, "BundledObjective",
+        "A LinearObjective for optimisers that start at 0: weights whose gradients are always the "
+        "same are one coordinate, their number's square root times the weight.")
+        .def(nb::init<const LinearObjective&>(), nb::arg("objective"), nb::keep_alive<1, 2>())
+        .def(
+            "expand",
+            [](const BundledObjective& p, Array<const double> v) {
+                require(int64_t(v.shape(0)) == p.size(), "v must be [n_weights]");
+                std::vector<double> theta(p.n_expanded());
+                p.expand(v.data(), theta.data());
+                return moved(std::move(theta));
+            },
+            nb::arg("v"), "The weights of the LinearObjective.");
     bind_lbfgs(m);
     bind_online(m);
     bind_resident(m);

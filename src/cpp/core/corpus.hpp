@@ -49,10 +49,10 @@ struct Examples {
     // Rows of a segment model instead of tokens, in the order of the sentences; see
     // segment_chain.hpp. `gold` then only chooses the weights: a set of all labels has none.
     const SegmentShape* segments = nullptr;
-    // Whether attributes of value 0 are left out of the lists, having got their weights. It changes
-    // no sum; but an online learner applies the penalty on a weight whenever it meets the
-    // attribute.
-    bool drops_zeros = false;
+    // Whether the objective is only evaluated, never learned online. Attributes that occur together
+    // are then one, see bundles.hpp, and those of value 0 are left out, having got their weights.
+    // It changes no sum; but an online learner updates each weight whenever it meets the attribute.
+    bool batches_only = false;
     bool pattern_only = false;  // find the weights, but do not prepare for learning
     // Many labels: candidates at each position, see pruned_chain.hpp; without edges and state
     // space. Trigrams with weights make it second order. Labels may then share the weights of

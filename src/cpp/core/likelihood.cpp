@@ -39,6 +39,12 @@ void grow(std::vector<T>& vector, int64_t size) {
     if (static_cast<int64_t>(vector.size()) < size) vector.resize(size);
 }
 
+// The kernels of rows.hpp for either type.
+void sum_rows(const RowSum<float>& task) { kernels().rows().sum_f32(task); }
+void sum_rows(const RowSum<double>& task) { kernels().rows().sum_f64(task); }
+void add_rows(const RowAdd<float>& task) { kernels().rows().add_f32(task); }
+void add_rows(const RowAdd<double>& task) { kernels().rows().add_f64(task); }
+
 // Calls work(lo, hi) for pieces of [0, n), on many threads.
 template <class Work>
 void in_pieces(int64_t n, int64_t threads, const Work& work) {
@@ -51,8 +57,10 @@ void in_pieces(int64_t n, int64_t threads, const Work& work) {
 // Memory kept between evaluations. Gradients and counts are zero between calls.
 template <class In>
 struct LinearObjective::Workspace {
-    std::vector<In> weights;                        // theta of the rows, in the kernels' type
-    std::vector<std::vector<double>> gradients;     // [window][rows + slack] of shards in progress
+    std::vector<In> weights;                        // [slots + slack] sums of weights
+    std::vector<double> gradient;                   // [slots + slack] by them, unless in the result
+    std::vector<In> of_groups;                      // [groups, Y] that of the sums of groups
+    std::vector<std::vector<double>> gradients;     // [window][slots + slack] of shards in progress
     std::vector<std::vector<double>> counts;        // [K][tail]
     std::vector<std::vector<double>> dense_counts;  // [K][levels, G, Y, Y]; not first order
     std::vector<double> trans;                      // [levels, G, Y, Y] if the space is dense
@@ -76,11 +84,11 @@ template <class In>
 class LinearObjective::Block {
   public:
     Block(const LinearObjective& objective_, Workspace<In>& work_, Worker<In>& worker_,
-          const double* theta_, int64_t shard_, int64_t block)
+          const double* tail_, int64_t shard_, int64_t block)
         : objective(objective_),
           work(work_),
           worker(worker_),
-          theta(theta_),
+          tail(tail_),
           shard(shard_),
           lo(objective.blocks[block]),
           n(objective.blocks[block + 1] - lo),
@@ -130,7 +138,7 @@ class LinearObjective::Block {
     const LinearObjective& objective;
     Workspace<In>& work;
     Worker<In>& worker;
-    const double* theta;
+    const double* tail;                                // weights
     const int64_t shard, lo, n, first, tokens, Y, YY;  // YY: Y * Y, or 0 without edges
     bool with_counts = false;
 };
@@ -141,7 +149,7 @@ double LinearObjective::Block<In>::run_segments(double* gradient) {
     if (!worker.segments) {
         worker.segments =
             std::make_unique<SegmentChain<In>>(*objective.segments, Y, objective.boundaries);
-        worker.segments->set(theta + objective.trans_at);
+        worker.segments->set(tail);
     }
     double loss = 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -181,11 +189,7 @@ void LinearObjective::Block<In>::score() {
 
 template <class In>
 void LinearObjective::Block<In>::add_up(const OwnedLists& lists, int64_t width, In* out) {
-    const RowSum<In> task{lists.view(), first, tokens, width, work.weights.data(), out};
-    if constexpr (sizeof(In) == 4)
-        kernels().rows().sum_f32(task);
-    else
-        kernels().rows().sum_f64(task);
+    sum_rows(RowSum<In>{lists.view(), first, tokens, width, work.weights.data(), out});
 }
 
 // For all sentences of the block, with scores `emit` [tokens, Y]:
@@ -246,7 +250,7 @@ void LinearObjective::Block<In>::sum_one(int64_t i, const In* emit, const double
     if (!worker.chain) {
         worker.chain = std::make_unique<Chain<In>>(objective.space, objective.boundaries,
                                                    with_edges(), objective.is_separate());
-        worker.chain->set(theta + objective.trans_at);
+        worker.chain->set(tail);
     }
     const int64_t at = begin(i);
     worker.log_z[i] = worker.chain->sum(emit + at * Y, with_edges() ? edge() + at * YY : nullptr,
@@ -266,7 +270,7 @@ void LinearObjective::Block<In>::subtract_gold(double& loss) {
         const int32_t* path = objective.gold.data() + first + at;
         double score = 0;
         objective.space.each_of_path(path, T, objective.boundaries,
-                                     [&](int64_t j) { score += theta[objective.trans_at + j]; });
+                                     [&](int64_t j) { score += tail[j]; });
         for (int64_t t = 0; t < T; ++t) {
             score += worker.emit[(at + t) * Y + path[t]];
             gamma()[(at + t) * Y + path[t]] -= In(1);
@@ -321,25 +325,26 @@ void LinearObjective::Block<In>::add_gradient(double* gradient) {
 template <class In>
 void LinearObjective::Block<In>::spread(const OwnedLists& lists, int64_t width, const In* rows,
                                         double* gradient) {
-    const RowAdd<In> task{lists.view(),          first, tokens, width, rows, gradient,
-                          worker.wide_row.data()};
-    if constexpr (sizeof(In) == 4)
-        kernels().rows().add_f32(task);
-    else
-        kernels().rows().add_f64(task);
+    add_rows(
+        RowAdd<In>{lists.view(), first, tokens, width, rows, gradient, worker.wide_row.data()});
 }
 
 double LinearObjective::evaluate(const double* theta, double* grad, int64_t threads) const {
+    return evaluate(of_theta, theta, grad, threads);
+}
+
+double LinearObjective::evaluate(const Coordinates& rows, const double* x, double* grad,
+                                 int64_t threads) const {
     if (is_pattern()) throw std::invalid_argument("a pattern cannot be evaluated");
     if (pruning) throw std::invalid_argument("with pruning the loss is not a fixed function");
     std::lock_guard lock(mutex);
-    return float32 ? run(space32, theta, grad, threads) : run(space64, theta, grad, threads);
+    return float32 ? run(space32, rows, x, grad, threads) : run(space64, rows, x, grad, threads);
 }
 
 // Runs the shards on many threads; losses and gradients are added in the order of the shards.
 template <class In>
-double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
-                            int64_t threads) const {
+double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const Coordinates& rows,
+                            const double* x, double* grad, int64_t threads) const {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1;
     const int64_t additions =
         static_cast<int64_t>(node_lists.full.size()) * Y + T * Y * (separate ? 1 : Y);
@@ -347,7 +352,12 @@ double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const double* 
     // Moved out while in use: after an exception a new one is created.
     std::shared_ptr<Workspace<In>> work = std::move(kept);
     if (!work) work = make_workspace<In>();
-    load(*work, theta, grad, threads);
+    load(*work, rows, x, threads);
+    if (grad && !rows.is_plain()) grow(work->gradient, rows.n_slots + kRowSlack);
+    double* gradient = !grad ? nullptr : rows.is_plain() ? grad : work->gradient.data();
+    if (grad)
+        in_pieces(rows.n_slots, threads,
+                  [&](int64_t lo, int64_t hi) { std::fill(gradient + lo, gradient + hi, 0.0); });
 
     const int64_t at_once = std::min(threads, K);
     std::vector<Worker<In>> workers(at_once);
@@ -355,23 +365,23 @@ double LinearObjective::run(std::shared_ptr<Workspace<In>>& kept, const double* 
     // One spare gradient, so that a thread that is ahead can continue.
     const int64_t window = at_once > 1 ? at_once + 1 : 1;
     while (grad && static_cast<int64_t>(work->gradients.size()) < window)
-        work->gradients.emplace_back(trans_at + kRowSlack, 0.0);
+        work->gradients.emplace_back(of_theta.n_slots + kRowSlack, 0.0);
     InOrder in_order(K, window);
     parallel_for(K, at_once, [&](int64_t k, int64_t w) {
         InOrder::Item item(in_order, k);
         if (!item.begin()) return;
         double* of_shard = grad ? work->gradients[k % window].data() : nullptr;
         for (int64_t b = shards[k]; b < shards[k + 1]; ++b)
-            loss[k] += Block<In>(*this, *work, workers[w], theta, k, b).run(of_shard);
+            loss[k] += Block<In>(*this, *work, workers[w], x + rows.n, k, b).run(of_shard);
         if (grad && !work->dense_counts.empty())
             space.spread_dense(work->dense_counts[k].data(), boundaries, work->counts[k].data());
         item.finish([&](int64_t next) {
             if (!grad) return;
             double* from = work->gradients[next % window].data();
-            for (int64_t j = 0; j < reach[next]; ++j) grad[j] += std::exchange(from[j], 0.0);
+            for (int64_t j = 0; j < reach[next]; ++j) gradient[j] += std::exchange(from[j], 0.0);
         });
     });
-    finish(*work, grad, threads);
+    finish(*work, rows, grad, threads);
     kept = std::move(work);
     return std::accumulate(loss.begin(), loss.end(), 0.0);
 }
@@ -380,7 +390,7 @@ template <class In>
 std::shared_ptr<LinearObjective::Workspace<In>> LinearObjective::make_workspace() const {
     const int64_t K = static_cast<int64_t>(shards.size()) - 1, n_dense = space.dense.size();
     auto work = std::make_shared<Workspace<In>>();
-    work->weights.assign(trans_at + kRowSlack, In(0));
+    work->weights.assign(of_theta.n_slots + kRowSlack, In(0));
     work->counts.assign(K, std::vector<double>(space.tail_size(boundaries), 0.0));
     if (!space.is_first_order()) work->dense_counts.assign(K, std::vector<double>(n_dense, 0.0));
     work->trans.assign(n_dense, 0.0);
@@ -389,15 +399,23 @@ std::shared_ptr<LinearObjective::Workspace<In>> LinearObjective::make_workspace(
     return work;
 }
 
-// Converts theta to the kernels' type; clears the gradient of the rows.
+// Adds up the weights of each slot in the kernels' type.
 template <class In>
-void LinearObjective::load(Workspace<In>& work, const double* theta, double* grad,
+void LinearObjective::load(Workspace<In>& work, const Coordinates& rows, const double* x,
                            int64_t threads) const {
-    in_pieces(trans_at, threads, [&](int64_t lo, int64_t hi) {
-        for (int64_t j = lo; j < hi; ++j) work.weights[j] = static_cast<In>(theta[j]);
-        if (grad) std::fill(grad + lo, grad + hi, 0.0);
+    In* sums = work.weights.data();
+    const auto slot = [&](int64_t k) { return rows.slot.empty() ? k : int64_t{rows.slot[k]}; };
+    const auto scale = [&](int64_t k) { return rows.scale.empty() ? 1.0 : rows.scale[k]; };
+    if (!rows.is_plain()) std::fill_n(sums, rows.n_slots, In(0));
+    // Weights that share a slot are added in their order.
+    in_pieces(rows.n, rows.is_shared ? 1 : threads, [&](int64_t lo, int64_t hi) {
+        if (rows.is_shared)
+            for (int64_t k = lo; k < hi; ++k) sums[slot(k)] += static_cast<In>(scale(k) * x[k]);
+        else
+            for (int64_t k = lo; k < hi; ++k) sums[slot(k)] = static_cast<In>(scale(k) * x[k]);
     });
-    const double *tail = theta + trans_at, *tied = tail + space.ties_at(boundaries);
+    if (n_groups > 0) sum_rows(RowSum<In>{group_lists.view(), 0, n_groups, Y, sums, sums});
+    const double *tail = x + rows.n, *tied = tail + space.ties_at(boundaries);
     for (size_t j = 0; j < space.dense.size(); ++j)
         work.trans[j] = space.transition_score(tail, tied, space.dense[j]);
     if (!boundaries) return;
@@ -405,17 +423,35 @@ void LinearObjective::load(Workspace<In>& work, const double* theta, double* gra
     std::copy_n(tail + Y * Y + Y, Y, work.stop.begin());
 }
 
-// Applies the mask, and writes the gradient of the tail: expected minus observed counts.
+// Adds the gradient of the sum of each group to that of its rows.
 template <class In>
-void LinearObjective::finish(Workspace<In>& work, double* grad, int64_t threads) const {
+void LinearObjective::spread_groups(Workspace<In>& work) const {
+    if (n_groups == 0) return;
+    std::vector<double> scratch(Y + kRowSlack);
+    work.of_groups.assign(work.gradient.begin(), work.gradient.begin() + n_groups * Y);
+    add_rows(RowAdd<In>{group_lists.view(), 0, n_groups, Y, work.of_groups.data(),
+                        work.gradient.data(), scratch.data()});
+}
+
+// Writes the gradient of the coordinates, with the mask, and that of the tail: expected minus
+// observed counts.
+template <class In>
+void LinearObjective::finish(Workspace<In>& work, const Coordinates& rows, double* grad,
+                             int64_t threads) const {
     if (grad) {
-        in_pieces(trans_at, threads, [&](int64_t lo, int64_t hi) {
-            for (int64_t j = lo; j < hi; ++j) grad[j] = is_free[j] ? grad[j] : 0.0;
+        spread_groups(work);
+        const double* of_slot = rows.is_plain() ? grad : work.gradient.data();
+        in_pieces(rows.n, threads, [&](int64_t lo, int64_t hi) {
+            for (int64_t k = lo; k < hi; ++k) {
+                const double sum = of_slot[rows.slot.empty() ? k : int64_t{rows.slot[k]}];
+                grad[k] = rows.scale.empty() ? sum : rows.scale[k] * sum;
+                if (rows.is_free && !rows.is_free[k]) grad[k] = 0;
+            }
         });
         for (int64_t j = 0; j < space.tail_size(boundaries); ++j) {
             double sum = -observed[j];
             for (const auto& counts : work.counts) sum += counts[j];
-            grad[trans_at + j] = is_free[trans_at + j] ? sum : 0.0;
+            grad[rows.n + j] = is_free[trans_at + j] ? sum : 0.0;
         }
     }
     // Also without a gradient: sum_one() adds to the counts in any case.

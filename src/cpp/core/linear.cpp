@@ -93,14 +93,22 @@ WeightPattern make_pattern(const Attributes& x, int64_t T, int64_t width, bool a
 }
 
 // The lists of all tokens. tokens(work) calls work(place, t) for each token with attributes, on
-// many threads; place is its position in work order.
+// many threads; place is its position in work order. slots [A] is the first slot of an attribute,
+// or -1 if it is not listed; without, rows begin at slot `base`, and attributes of value 0 are
+// listed.
 template <class Tokens>
-OwnedLists make_lists(const Attributes& x, bool drops_zeros, const WeightPattern& rows,
-                      int64_t base, int64_t T, const Tokens& tokens) {
-    const auto is_dropped = [&](int64_t j) { return drops_zeros && x.values && x.values[j] == 0; };
+OwnedLists make_lists(const Attributes& x, const std::vector<int64_t>& slots,
+                      const WeightPattern& rows, int64_t base, int64_t T, const Tokens& tokens) {
+    const bool all = slots.empty();
+    const auto is_full = [&](int64_t a) {
+        return a + 1 >= std::ssize(rows.ptr) || rows.is_full(a);
+    };
+    const auto is_dropped = [&](int64_t j) {
+        return !all && (slots[x.ids[j]] < 0 || (x.values && x.values[j] == 0));
+    };
     OwnedLists lists;
     lists.valued = x.values && std::any_of(x.values, x.values + x.nnz, [&](float value) {
-                       return value != 1 && !(drops_zeros && value == 0);
+                       return value != 1 && (all || value != 0);
                    });
     lists.full_ptr.assign(T + 1, 0);
     lists.single_ptr.assign(T + 1, 0);
@@ -109,8 +117,8 @@ OwnedLists make_lists(const Attributes& x, bool drops_zeros, const WeightPattern
         for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
             if (is_dropped(j)) continue;
             const int64_t a = x.ids[j];
-            n_full += rows.is_full(a);
-            n_single += rows.is_full(a) ? 0 : rows.ptr[a + 1] - rows.ptr[a];
+            n_full += is_full(a);
+            n_single += is_full(a) ? 0 : rows.ptr[a + 1] - rows.ptr[a];
         }
         lists.full_ptr[place + 1] = n_full;
         lists.single_ptr[place + 1] = n_single;
@@ -131,17 +139,17 @@ OwnedLists make_lists(const Attributes& x, bool drops_zeros, const WeightPattern
         float square = 0;
         for (int64_t j = x.indptr[t]; j < x.indptr[t + 1]; ++j) {
             if (is_dropped(j)) continue;
-            const int64_t a = x.ids[j];
+            const int64_t a = x.ids[j], slot = all ? base + rows.ptr[a] : slots[a];
             square += x.values ? x.values[j] * x.values[j] : 1;
-            if (rows.is_full(a)) {
+            if (is_full(a)) {
                 if (lists.valued) lists.full_value[full] = x.values[j];
-                lists.full[full++] = static_cast<uint32_t>(base + rows.ptr[a]);
+                lists.full[full++] = static_cast<uint32_t>(slot);
                 continue;
             }
-            for (int64_t w = rows.ptr[a]; w < rows.ptr[a + 1]; ++w) {
+            for (int64_t w = 0; w < rows.ptr[a + 1] - rows.ptr[a]; ++w) {
                 if (lists.valued) lists.single_value[single] = x.values[j];
-                lists.column[single] = rows.cols[w];
-                lists.single[single++] = static_cast<uint32_t>(base + w);
+                lists.column[single] = rows.cols[rows.ptr[a] + w];
+                lists.single[single++] = static_cast<uint32_t>(slot + w);
             }
         }
         lists.square[place] = square;
@@ -162,7 +170,11 @@ LinearObjective::LinearObjective(const Examples& x, int64_t threads) : Corpus(x)
         copy_segments(x);
     else
         count_gold();
+    of_theta.n = of_theta.n_slots = trans_at;
+    of_theta.is_free = is_free.data();
     if (x.pattern_only) return;
+    const bool is_huge = std::max(T, 2 * x.nodes.n) > std::numeric_limits<int32_t>::max();
+    if (x.batches_only && !is_huge) share_slots(x);
     lay_out_lists(x, threads);
     find_reach(threads);
 }
@@ -201,6 +213,33 @@ void LinearObjective::lay_out_rows(const Examples& x, int64_t threads) {
     if (size() > int64_t(std::numeric_limits<uint32_t>::max()))
         fail("the model would have " + std::to_string(size()) +
              " weights; at most 4294967295 are possible. Drop rare attributes.");
+}
+
+// Gives the attributes of a bundle the same slots; the first slots are for groups of attributes.
+void LinearObjective::share_slots(const Examples& x) {
+    of_theta.slot.reserve(trans_at);
+    int64_t next = 0;
+    auto share = [&](const Attributes& of, const WeightPattern& rows,
+                     const std::vector<int32_t>& leaders, std::vector<int64_t>& slots) {
+        for (int64_t a = 0; a < of.n; ++a) {
+            const int64_t n = rows.ptr[a + 1] - rows.ptr[a], leader = leaders[a];
+            slots.push_back(leader == a ? next : -1);
+            if (leader == a) next += n;
+            of_theta.is_shared |= leader != a;
+            for (int64_t w = 0; w < n; ++w)
+                of_theta.slot.push_back(static_cast<uint32_t>(slots[leader] + w));
+        }
+    };
+    const std::vector<int32_t> leaders = find_bundles(x.nodes, T, nodes, is_free.data());
+    groups = find_groups(x.nodes, T, nodes, leaders);
+    if (groups.size() > 0) next = groups.size() * Y + kRowSlack;
+    if (next + trans_at > int64_t(std::numeric_limits<uint32_t>::max())) groups = {}, next = 0;
+    share(x.nodes, nodes, leaders, node_slots);
+    for (int64_t g = 0; g < groups.size(); ++g) node_slots.push_back(g * Y);
+    if (x.edges.indptr)
+        share(x.edges, edges, find_bundles(x.edges, T, edges, is_free.data() + edges_at),
+              edge_slots);
+    of_theta.n_slots = next;
 }
 
 // Cuts the sentences into shards, sorts them by length within windows, and cuts them into blocks.
@@ -286,13 +325,24 @@ void LinearObjective::lay_out_lists(const Examples& x, int64_t threads) {
                     work(starts[s] + t, x.offsets[order[s]] + t);
         });
     };
-    node_lists = make_lists(x.nodes, x.drops_zeros, nodes, 0, T,
+    Attributes listed = x.nodes;
+    if (groups.size() > 0) {
+        listed = {groups.indptr.data(), groups.ids.data()};
+        const Attributes members{groups.members_ptr.data(), groups.members.data()};
+        group_lists =
+            make_lists(members, node_slots, nodes, 0, groups.size(), [&](const auto& work) {
+                for (int64_t g = 0; g < groups.size(); ++g) work(g, g);
+            });
+    }
+    node_lists = make_lists(listed, node_slots, nodes, 0, T,
                             [&](const auto& work) { tokens_from(0, work); });
+    n_groups = groups.size();
+    groups = {};
     if (x.edges.indptr)  // a first token has no edge
-        edge_lists = make_lists(x.edges, x.drops_zeros, edges, edges_at, T,
+        edge_lists = make_lists(x.edges, edge_slots, edges, edges_at, T,
                                 [&](const auto& work) { tokens_from(1, work); });
     if (subtags.S > 0)
-        subtag_lists = make_lists(x.nodes, x.drops_zeros, of_subtags, subtags_at, T,
+        subtag_lists = make_lists(x.nodes, {}, of_subtags, subtags_at, T,
                                   [&](const auto& work) { tokens_from(0, work); });
 }
 
@@ -314,6 +364,34 @@ void LinearObjective::find_reach(int64_t threads) {
         extend(subtag_lists, subtags.S);
         reach[k] = last;
     });
+}
+
+BundledObjective::BundledObjective(const LinearObjective& of) : objective(of) {
+    const Coordinates& theta = of.of_theta;
+    std::vector<uint32_t> n_weights(theta.n_slots, 0), n_free(theta.n_slots, 0);
+    for (int64_t j = 0; j < theta.n; ++j) {
+        const int64_t slot = theta.is_plain() ? j : theta.slot[j];
+        ++n_weights[slot];
+        n_free[slot] += of.is_free[j];
+    }
+    rows.n_slots = theta.n_slots;
+    for (int64_t slot = 0; slot < theta.n_slots; ++slot) {
+        if (n_free[slot] == 0) continue;
+        if (n_free[slot] < n_weights[slot]) fail("only some weights of a bundle are free.");
+        rows.slot.push_back(static_cast<uint32_t>(slot));
+        rows.scale.push_back(std::sqrt(static_cast<double>(n_free[slot])));
+    }
+    rows.n = std::ssize(rows.slot);
+    free.assign(size(), 1);
+    std::copy_n(of.is_free.begin() + of.trans_at, of.n_tail(), free.begin() + rows.n);
+}
+
+void BundledObjective::expand(const double* v, double* theta) const {
+    const Coordinates& all = objective.of_theta;
+    std::vector<double> weights(rows.n_slots, 0.0);
+    for (int64_t k = 0; k < rows.n; ++k) weights[rows.slot[k]] = v[k] / rows.scale[k];
+    for (int64_t j = 0; j < all.n; ++j) theta[j] = weights[all.is_plain() ? j : all.slot[j]];
+    std::copy_n(v + rows.n, objective.n_tail(), theta + all.n);
 }
 
 }  // namespace tagloom

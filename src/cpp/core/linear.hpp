@@ -12,6 +12,9 @@
 // least a quarter of the labels has a *full* row, whose other entries are masked: they are not free
 // and stay exactly zero. Full rows are fast to add, the others are small.
 //
+// For evaluation alone, the weights of attributes that occur together share *slots*, see
+// bundles.hpp; otherwise the slot of a weight is its place in theta. Lists have slots.
+//
 // Labels may be open, see corpus.hpp. The loss of a sentence is
 //
 //   log sum_{all paths} exp(score) - log sum_{paths within the label sets} exp(score).
@@ -30,6 +33,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/bundles.hpp"
 #include "core/corpus.hpp"
 #include "core/objective.hpp"
 
@@ -76,6 +80,8 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     // sum_i weight_i * (log_z_i - score of the gold path_i) and its gradient; see likelihood.cpp.
     // Calls from several threads are serialised.
     double evaluate(const double* theta, double* grad, int64_t threads) const override;
+    // The same for other coordinates of the rows, followed by the tail.
+    double evaluate(const Coordinates& rows, const double* x, double* grad, int64_t threads) const;
     const uint8_t* mask() const override { return is_free.data(); }
     bool is_pattern() const { return reach.empty(); }
     double rounding() const override { return float32 ? 1e-7 : 1e-14; }
@@ -92,6 +98,8 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     WeightPattern of_subtags;                                      // no sub-tags: empty
     int64_t edges_at, subtags_at, trans_at;                        // where the parts of theta begin
     std::vector<uint8_t> is_free;                                  // [size] the mask
+    Coordinates of_theta;                                          // the slots of the rows
+    int64_t n_groups = 0;  // of attributes; the sum of group g has slots g * Y .. g * Y + Y
 
   private:
     template <class In>
@@ -101,17 +109,20 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     template <class In>
     class Block;
     template <class In>
-    double run(std::shared_ptr<Workspace<In>>& kept, const double* theta, double* grad,
-               int64_t threads) const;
+    double run(std::shared_ptr<Workspace<In>>& kept, const Coordinates& rows, const double* x,
+               double* grad, int64_t threads) const;
     template <class In>
     std::shared_ptr<Workspace<In>> make_workspace() const;
     template <class In>
-    void load(Workspace<In>& work, const double* theta, double* grad, int64_t threads) const;
+    void load(Workspace<In>& work, const Coordinates& rows, const double* x, int64_t threads) const;
     template <class In>
-    void finish(Workspace<In>& work, double* grad, int64_t threads) const;
+    void spread_groups(Workspace<In>& work) const;
+    template <class In>
+    void finish(Workspace<In>& work, const Coordinates& rows, double* grad, int64_t threads) const;
 
     // The steps of the constructor.
     void lay_out_rows(const Examples& x, int64_t threads);
+    void share_slots(const Examples& x);
     void order_sentences(const Examples& x);
     void free_rows_and_ties(bool all_combinations);
     void count_gold();
@@ -119,13 +130,41 @@ class LinearObjective final : public Objective, public Corpus, public RowMap {
     void lay_out_lists(const Examples& x, int64_t threads);
     void find_reach(int64_t threads);
 
+    // [A] the first slot of each attribute that is listed, or -1; empty: where its row begins.
+    std::vector<int64_t> node_slots, edge_slots;
+    Groups groups;                 // until the lists have been made
+    OwnedLists group_lists;        // [n_groups] their members
     std::vector<int64_t> blocks;   // block b is sentences blocks[b] .. blocks[b + 1]
     std::vector<int64_t> shards;   // shard k is blocks shards[k] .. shards[k + 1]
-    std::vector<int64_t> reach;    // [K] one past the last weight of a row that shard k touches
+    std::vector<int64_t> reach;    // [K] one past the last slot that shard k touches
     std::vector<double> observed;  // [tail] counts of the gold paths without open labels
     mutable std::mutex mutex;      // guards the workspaces
     mutable std::shared_ptr<Workspace<float>> space32;
     mutable std::shared_ptr<Workspace<double>> space64;
+};
+
+// The same objective for an optimiser that starts at 0. One coordinate v stands for the n free
+// weights of a slot, which are all v / sqrt(n); so |theta| = |v|, penalties on squares and the
+// steps of L-BFGS are those of theta, but for rounding. The tail of v is that of theta.
+class BundledObjective final : public Objective {
+  public:
+    // The objective must outlive this one; later changes of its mask are not seen.
+    // std::invalid_argument if only some of the weights of a slot are free.
+    explicit BundledObjective(const LinearObjective& objective);
+
+    int64_t size() const override { return rows.n + objective.n_tail(); }
+    double evaluate(const double* v, double* grad, int64_t threads) const override {
+        return objective.evaluate(rows, v, grad, threads);
+    }
+    const uint8_t* mask() const override { return free.data(); }
+    double rounding() const override { return objective.rounding(); }
+    int64_t n_expanded() const { return objective.size(); }
+    void expand(const double* v, double* theta) const;  // theta [n_expanded]
+
+  private:
+    const LinearObjective& objective;
+    Coordinates rows;
+    std::vector<uint8_t> free;  // [size]
 };
 
 }  // namespace tagloom

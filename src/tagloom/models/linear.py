@@ -615,7 +615,7 @@ class LinearTagger(
             boundaries=self.boundaries,
             space=None if states is None or trigrams is not None else states.native,
             float32=self._learns_in_float32,
-            drops_zeros=not self.is_online,
+            batches_only=not self.is_online,
             prune=None if data.pruning is None else data.pruning.native,
             trigrams=trigrams,
             subtags=None if data.subtags is None else data.subtags.native,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tagloom import checks
+from tagloom import _native, checks
 from tagloom.models import constraints as constraints_
 from tagloom.parameters import Parameterised, choice, count, names, number, path
 from tagloom.schemes import SCHEMES
@@ -105,6 +105,8 @@ class BatchParameters(Parameterised):
         """
         from tagloom.training import LBFGS
 
+        if theta is None and l1 == 0 and isinstance(objective, _native.LinearObjective):
+            objective = _native.BundledObjective(objective)
         return LBFGS(
             objective,
             l1=l1,

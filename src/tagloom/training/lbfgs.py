@@ -203,12 +203,14 @@ class LBFGS:
         return Step(loss, grad_norm, n_evaluations, converged)
 
     def theta(self) -> Float64:
-        """Return the current weights."""
+        """Return the current point, in the coordinates of the objective."""
         return self._native.theta()
 
     def weights(self) -> Float64:
         """Return the current weights."""
-        return self._native.theta()
+        bundled = self.objective
+        theta = self.theta()
+        return bundled.expand(theta) if isinstance(bundled, _native.BundledObjective) else theta
 
     def state(self) -> State:
         """Return weights, gradient, history of pairs and of losses.
