@@ -92,6 +92,9 @@ def model_seeds() -> list[bytes]:
     taggers = [
         tl.CRF(templates, max_iterations=3).fit(SENTENCES, LABELS),
         tl.CRF(templates, order=2, max_iterations=3).fit(SENTENCES, SPANS),
+        tl.CRF(templates, order=2, states="seen", prune=0.01, max_iterations=3).fit(
+            SENTENCES, SPANS
+        ),
         tl.CRF(["word", "edge(word)"], max_iterations=3).fit(SENTENCES, LABELS),
         tl.StructuredPerceptron(templates).fit(SENTENCES, LABELS),
         tl.MEMM(templates, max_iterations=3).fit(SENTENCES, LABELS),
