@@ -1,5 +1,6 @@
 """Train `CRF` with its defaults on 3,000 tokens, and tag 2,000, with increasing numbers of labels,
-on one thread. Every label has its own word, so that labels can be learned.
+on one thread. Every label has its own word, so that labels can be learned. "Order 2" adds weights
+of label trigrams.
 """
 
 import random
@@ -25,12 +26,12 @@ def draw(n_tokens: int, n_labels: int, seed: int) -> tuple[list[list[str]], list
     return X, y
 
 
-def tagloom(bench: Bench) -> None:
+def tagloom(bench: Bench, order: int = 1) -> None:
     import tagloom as tl
 
     n_labels = int(bench.point or 0)
     train, (X, y) = draw(N_TRAIN, n_labels, 0), draw(N_TEST, n_labels, 1)
-    tagger = tl.CRF(TEMPLATES, n_threads=1)
+    tagger = tl.CRF(TEMPLATES, order=order, n_threads=1)
     bench.time("train", lambda: tagger.fit(*train), N_TRAIN, "token")
     predicted = bench.time("tag", lambda: tagger.predict(X, n_threads=1), N_TEST, "token")
     bench.value("accuracy", accuracy(y, predicted))
@@ -38,7 +39,10 @@ def tagloom(bench: Bench) -> None:
 
 JOB = Job(
     "number of labels",
-    [Contestant("tagloom", tagloom)],
+    [
+        Contestant("tagloom", tagloom),
+        Contestant("tagloom, order 2", lambda bench: tagloom(bench, order=2)),
+    ],
     [
         Goal(
             "accuracy with the most labels",
