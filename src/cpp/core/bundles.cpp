@@ -77,7 +77,7 @@ class GroupSearch {
   public:
     GroupSearch(const Attributes& x_, int64_t T_, const WeightPattern& rows_,
                 const std::vector<int32_t>& leaders_)
-        : x(x_), T(T_), rows(rows_), of(x.n), seen(x.n, -1) {
+        : x(x_), T(T_), rows(rows_), of(x.n), uses(x.n, 0), gain(x.n, 0), seen(x.n, -1) {
         for (int64_t a = 0; a < x.n; ++a)
             if (leaders_[a] != a) seen[a] = kHidden;
     }
@@ -112,10 +112,9 @@ class GroupSearch {
 
     // The attributes that occur wherever an attribute does, itself among them, are implied[begin]
     // .. implied[begin + size].
-    struct alignas(32) Entry {
+    struct Entry {
         int64_t begin = -1;
-        int32_t size = 0, uses = 0, group = -1;
-        float gain = 0;  // what a token saves by the group
+        int32_t size = 0, group = -1;
     };
 
     // Collects the attributes of token t, and marks them as seen at t. False if one is repeated.
@@ -125,7 +124,6 @@ class GroupSearch {
             const int32_t a = x.ids[j];
             if (seen[a] == kHidden || (x.values && x.values[j] == 0)) continue;
             if (seen[a] == t) return false;
-            __builtin_prefetch(&of[a]);
             here.push_back(a);
             seen[a] = static_cast<int32_t>(t);
         }
@@ -139,10 +137,10 @@ class GroupSearch {
         for (int64_t t = 0; t < T; ++t) {
             if (!list(t)) return false;
             for (const int32_t a : here) {
+                ++uses[a];
+                if (uses[a] < kFirstUse || uses[a] > kLeastUses) continue;
                 Entry& entry = of[a];
-                const int32_t uses = ++entry.uses;
-                if (uses < kFirstUse || uses > kLeastUses) continue;
-                if (uses == kFirstUse) {
+                if (uses[a] == kFirstUse) {
                     entry.begin = std::ssize(implied);
                     entry.size = static_cast<int32_t>(here.size());
                     implied.insert(implied.end(), here.begin(), here.end());
@@ -161,13 +159,13 @@ class GroupSearch {
     // In vectors or numbers that are added.
     void find_gains() {
         const double full = 1 + static_cast<double>(rows.width) / 8;
-        for (Entry& entry : of) {
-            if (entry.size < 2 || entry.uses < kLeastUses) continue;
+        for (int64_t a = 0; a < x.n; ++a) {
+            if (of[a].size < 2 || uses[a] < kLeastUses) continue;
             double sum = 0;
-            each_implied(entry, [&](int32_t a) {
-                sum += rows.is_full(a) ? full : static_cast<double>(rows.ptr[a + 1] - rows.ptr[a]);
+            each_implied(of[a], [&](int32_t b) {
+                sum += rows.is_full(b) ? full : static_cast<double>(rows.ptr[b + 1] - rows.ptr[b]);
             });
-            entry.gain = static_cast<float>(sum - full - (sum + full) / entry.uses);
+            gain[a] = static_cast<float>(sum - full - (sum + full) / uses[a]);
         }
     }
 
@@ -177,10 +175,10 @@ class GroupSearch {
         int32_t best = -1;
         float most = 0;
         for (const int32_t a : here) {
-            if (of[a].gain <= most) continue;
+            if (gain[a] <= most) continue;
             const auto* first = implied.data() + of[a].begin;
             if (std::all_of(first, first + of[a].size, [&](int32_t b) { return seen[b] == t; }))
-                best = a, most = of[a].gain;
+                best = a, most = gain[a];
         }
         return best;
     }
@@ -193,7 +191,9 @@ class GroupSearch {
     const Attributes& x;
     const int64_t T;
     const WeightPattern& rows;
-    std::vector<Entry> of;  // [A]
+    std::vector<Entry> of;      // [A]
+    std::vector<int32_t> uses;  // [A]
+    std::vector<float> gain;    // [A] what a token saves by the group of an attribute
     // [A] the last token with the attribute; -1: covered; kHidden: another one of its bundle is
     // listed
     std::vector<int32_t> seen;
