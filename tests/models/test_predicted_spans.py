@@ -52,6 +52,19 @@ def random_trellis(rng, T, labels, *, order=1, has_edge=False, forbid=0.0):
     )
 
 
+def over_seen(rng, trellis):
+    """The same of order 2 with fewer trigrams, whose labels can be listed."""
+    if trellis.states.kind != "order":
+        return trellis
+    Y = trellis.n_labels
+    states = StateSpace.order(Y, 2, seen=rng.integers(0, Y, (4, 6)).tolist())
+    shared = trellis.trans, trellis.start, trellis.stop
+    weights = rng.normal(size=states.n_weights)
+    return tl.Trellis(
+        trellis.emit, *shared, states=states, weights=weights, offsets=trellis.offsets
+    )
+
+
 def enumerate_spans(trellis, labels, scheme):
     """The probability of each span: the sum over all labellings that have it."""
     one = trellis[0]
@@ -67,13 +80,16 @@ def enumerate_spans(trellis, labels, scheme):
 @pytest.mark.parametrize(
     ("order", "has_edge", "forbid"), [(1, False, 0), (1, True, 0), (1, False, 0.1), (2, False, 0)]
 )
-def test_probabilities_are_sums_over_all_labellings(name, order, has_edge, forbid):
+@pytest.mark.parametrize("least", [None, 0.2])
+def test_probabilities_are_sums_over_all_labellings(name, order, has_edge, forbid, least):
     labels, scheme = LABELS[name], scheme_of(name)
     types, rules = span_rules(labels, scheme)
     rng = np.random.default_rng(7)
     checked = 0
     for T in (1, 2, 3, 4, 5):
         trellis = random_trellis(rng, T, labels, order=order, has_edge=has_edge, forbid=forbid)
+        if least is not None:
+            trellis = over_seen(rng, trellis).prune(least)
         if not trellis.is_feasible()[0]:
             continue
         expected = enumerate_spans(trellis, labels, scheme)
@@ -93,7 +109,7 @@ def test_probabilities_are_sums_over_all_labellings(name, order, has_edge, forbi
             wanted = {s for s, p in expected.items() if p >= threshold}
             assert {(types[r.kind], r.start, r.end) for r in found} == wanted
             assert found == sorted(found)
-    assert checked > 10
+    assert checked > (10 if least is None else 5)
 
 
 def test_sequences_of_a_batch_do_not_touch(monkeypatch):

@@ -56,6 +56,22 @@ class RunRules(NamedTuple):
     continues: Bool
     closes: Bool
 
+    @property
+    def n_kinds(self) -> int:
+        """The number of kinds."""
+        return int(self.kind.max(initial=-1)) + 1
+
+    def over(self, labels: npt.NDArray[np.integer]) -> RunRules:
+        """Return the rules for some of the labels."""
+        pairs = np.ix_(labels, labels)
+        return RunRules(
+            self.kind[labels],
+            self.first[labels],
+            self.opens[pairs],
+            self.continues[pairs],
+            self.closes[labels],
+        )
+
 
 class Run(NamedTuple):
     """A run and its probability."""
@@ -92,7 +108,7 @@ def find_runs(trellis: Trellis, rules: RunRules, min_prob: float) -> list[Run]:
     """
     runs: list[Run] = []
     for first, part in _parts(trellis):
-        chain = _Chain(part, rules)
+        chain = _Chain.over_candidates(part, rules)
         for last, begin, probs in chain.grow(np.arange(len(part.emit)), min_prob):
             which, kinds = np.nonzero(probs >= min_prob)
             sequence = chain.sequence[begin[which]]
@@ -127,7 +143,7 @@ def run_probs(
     """
     result: list[list[float]] = [[0.0] * len(row) for row in runs]
     for first, part in _parts(trellis):
-        chain = _Chain(part, rules)
+        chain = _Chain.over_candidates(part, rules)
         wanted: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # (row, length) -> which
         for i, offset in enumerate(part.offsets[:-1].tolist()):
             for j, (start, end, kind) in enumerate(runs[first + i]):
@@ -168,7 +184,13 @@ class _Chain:
         Probability that a run whose last state is s at t ends there.
     """
 
-    def __init__(self, trellis: Trellis, rules: RunRules) -> None:
+    @classmethod
+    def over_candidates(cls, trellis: Trellis, rules: RunRules) -> _Chain:
+        """Return the chain over the labels that are candidates, if labels are listed."""
+        few, labels = trellis.narrow()
+        return cls(few, rules.over(labels), rules.n_kinds)
+
+    def __init__(self, trellis: Trellis, rules: RunRules, n_kinds: int) -> None:
         space = trellis.states
         T, S, label = len(trellis.emit), space.n_states, space.state_labels
         begins = trellis.offsets[:-1][trellis.lengths > 0]
@@ -196,7 +218,6 @@ class _Chain:
 
         m = np.flatnonzero(continues)
         self.continuing, self.src, self.dst = transitions[:, m], space.src[m], space.dst[m]
-        n_kinds = int(rules.kind.max(initial=-1)) + 1
         self.of_kind = (rules.kind[label][:, None] == np.arange(n_kinds)).astype(
             np.float64
         )  # [S,K]
