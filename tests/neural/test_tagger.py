@@ -104,6 +104,37 @@ def test_seeds_make_different_networks():
     assert torch.equal(before, torch.get_rng_state())  # the user's random numbers are left alone
 
 
+@pytest.mark.parametrize(
+    ("tokens", "size", "eta", "epochs"),
+    [(300, 128, 0.00504, 20), (25_000, 256, 0.00317, 20), (50_000, 512, 0.002, 20),
+     (200_000, 512, 0.002, 10), (2_000_000, 512, 0.002, 6)],
+)  # fmt: skip
+def test_small_corpora_get_small_batches(tokens, size, eta, epochs):
+    """By default only: what is given counts."""
+
+    class Data:
+        sizes = {"tokens": tokens}  # noqa: RUF012
+
+    tagger = tl.NeuralTagger()
+    assert tagger.pace_for(Data) == (size, pytest.approx(eta, rel=2e-3))
+    assert tagger.limits_for(Data)[0] == epochs
+    assert tl.NeuralTagger(batch_tokens=100).pace_for(Data) == (100, 0.002)
+    assert tl.NeuralTagger(eta=0.1).pace_for(Data) == (size, 0.1)
+    transformer = tl.NeuralTagger(encoder="transformer", transformer="x")
+    assert transformer.pace_for(Data) == (512, 2e-4)
+
+
+def test_batches_have_the_default_size():
+    """495 sentences of 7,266 tokens: 57 batches or a few more, not 15."""
+    train = tl.datasets.load("english", "train", label="upos")
+    tagger = tl.NeuralTagger("words", hidden=8)
+    learner = tagger.make_learner(tagger.read_data(train, None, None))
+    schedule = learner.schedule
+    assert (schedule.batch_tokens, schedule.eta) == (128, pytest.approx(0.00504, rel=2e-3))
+    batches = [*learner.examples.batches(schedule.batch_tokens, np.random.default_rng(0))]
+    assert 57 <= len(batches) < 75
+
+
 SETTINGS = [torch.no_grad, torch.inference_mode, torch.enable_grad]
 
 

@@ -57,6 +57,11 @@ _STRUCTURED = ("crf", "margin")
 # Training takes this many batches, but not fewer or more epochs than these.
 _BATCHES, _EPOCHS = 4000, (6, 20)
 _TRANSFORMER_BATCHES, _TRANSFORMER_EPOCHS = 800, (2, 6)
+# Tokens of a batch, for corpora of so many tokens; with fewer, batches are smaller, to a quarter,
+# and the learning rate is higher. Dev scores of the linear CRF, of large and of small batches: F1
+# of names, 7,000 tokens (English) 62.9, 44.1, 59.9; 17,000 (UNER) 50.4, 46.9, 54.2.
+_BATCH_TOKENS, _LARGE = 512, 50_000
+_ETA, _TRANSFORMER_ETA = 2e-3, 2e-4
 # Sizes of the vectors of characters, and of filters of each width, or units of each direction.
 _CHARACTER_SIZE, _FILTERS, _UNITS = 32, 64, 32
 
@@ -289,7 +294,8 @@ class NeuralTagger(
         default=None,
         above=0,
         help="Learning rate of the network: 0.002, or 0.0002 for a transformer.",
-        details="It falls linearly to 0 over ``max_iterations``.",
+        details="It falls linearly to 0 over ``max_iterations``. By default it is higher where "
+        "batches are smaller, up to 0.005.",
     )
     eta_features: float = number(
         default=0.1, above=0, help="Learning rate of the weights of features, by AdaGrad."
@@ -305,8 +311,12 @@ class NeuralTagger(
         details="20 by default, more than the epochs: before the learning rate has fallen, scores "
         "rise and fall by chance.",
     )
-    batch_tokens: int = count(
-        default=512, least=1, help="Number of tokens of a batch, which bounds the memory."
+    batch_tokens: int | None = count(
+        default=None,
+        least=1,
+        help="Number of tokens of a batch, which bounds the memory: 512, or fewer with less data.",
+        details="By default 128 to 512, in proportion to the training data up to 50,000 tokens; "
+        "always 512 for a transformer.",
     )
     random_state: int = count(default=0, help="Seed of initial weights, dropout and batches.")
     device: str = choice(
@@ -336,9 +346,19 @@ class NeuralTagger(
         epochs, patience = self.limits()
         if self.max_iterations is None:
             wanted, bounds = self._training_length()
-            batches = max(data.sizes["tokens"] / self.batch_tokens, 1)
+            batches = max(data.sizes["tokens"] / self.pace_for(data)[0], 1)
             epochs = int(np.clip(round(wanted / batches), *bounds))
         return epochs, patience
+
+    def pace_for(self, data: NeuralData) -> tuple[int, float]:
+        """Return the number of tokens of a batch, and the learning rate of the network."""
+        is_transformer = self.encoder == "transformer"
+        share = 1.0
+        if self.batch_tokens is None and not is_transformer:
+            share = float(np.clip(data.sizes["tokens"] / _LARGE, 0.25, 1))
+        rate = _TRANSFORMER_ETA if is_transformer else _ETA * share ** (-2 / 3)
+        size = round(_BATCH_TOKENS * share) if self.batch_tokens is None else self.batch_tokens
+        return size, rate if self.eta is None else self.eta
 
     def _training_length(self) -> tuple[int, tuple[int, int]]:
         """Return the number of batches, and the fewest and most epochs."""

@@ -61,23 +61,17 @@ def make_learner(tagger: Any, data: Any) -> NetworkLearner:
         np.ones(N) if linear.weight is None else linear.weight,
         widths,
     )
+    batch_tokens, eta = tagger.pace_for(data)
     schedule = Schedule(
-        eta=default_eta(tagger),
+        eta=eta,
         eta_features=tagger.eta_features,
         epochs=tagger.limits_for(data)[0],
-        batch_tokens=tagger.batch_tokens,
+        batch_tokens=batch_tokens,
         word_dropout=0.0 if is_transformer else tagger.word_dropout,
         dropout_features=tagger.dropout_features,
         random_state=tagger.random_state,
     )
     return NetworkLearner(network, head, examples, schedule, choose_device(tagger.device))
-
-
-def default_eta(tagger: Any) -> float:
-    """Return the learning rate of the network."""
-    if tagger.eta is not None:
-        return float(tagger.eta)
-    return 2e-4 if tagger.encoder == "transformer" else 2e-3
 
 
 def make_network(tagger: Any, data: Any) -> Any:
