@@ -285,6 +285,25 @@ def test_damaged_ngrams():
             tl.StateSpace.from_dict(data | {"seen": seen})
 
 
+def test_names_of_labels():
+    space = tl.StateSpace.order(2, 2, seen=[[0, 1, 1]])
+    named = space & tl.StateSpace.first_order(["a", "b"])
+    assert named == tl.StateSpace.order(["a", "b"], 2, seen=[[0, 1, 1]])
+    assert "src" not in vars(space)
+    assert space & tl.StateSpace.first_order(2) is space
+
+
+def test_a_space_of_the_user():
+    """Given as `states`, it prunes like order 2, by the trigrams that it has."""
+    X, y = [["w", "v", "w"], ["v", "w", "w"]] * 5, [["A", "B", "A"], ["B", "A", "A"]] * 5
+    space = tl.StateSpace.order(2, 2, seen=[[0, 1, 0]])
+    tagger = tl.CRF("words", states=space, prune=0.01, max_iterations=3).fit(X, y)
+    assert tagger._fitted.pruning is not None
+    assert tagger.scores_.states.labels == ("A", "B")
+    assert tagger.scores_.tied.shape == (1,)
+    assert tl.load(tagger.to_bytes()).predict(X) == tagger.predict(X) == y
+
+
 def test_other_attributes():
     space = tl.StateSpace.order(2, 2, seen=[[0, 1, 1]])
     assert isinstance(space, HistorySpace)

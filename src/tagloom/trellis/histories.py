@@ -114,6 +114,11 @@ class HistorySpace(StateSpace):
         levels = automata.number_grams(len(labels), lists)
         return self.of_levels(len(labels), names, levels, self.origin), np.concatenate(kept)
 
+    def _with_labels(self, names: Names) -> HistorySpace:
+        if names in (None, self.labels):
+            return self
+        return self.of_levels(self.n_labels, names, self.levels, self.origin)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return HistorySpace.of_levels, (self.n_labels, self.labels, self.levels, self.origin)
 
