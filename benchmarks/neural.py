@@ -18,7 +18,8 @@ Conditions:
 - The measure is token accuracy, or for spans micro F1 as in conlleval. Figures are means over
   seeds, with the smallest and the largest.
 - Times are CPU seconds of this process, from sentences to a trained model, on one thread. The load
-  of the machine is stored with each run.
+  of the machine is stored with each run, as are the commit and the number of attributes (0 for a
+  network without features).
 """
 
 from __future__ import annotations
@@ -98,6 +99,8 @@ def run(model: str, task: Task, seed: int, options: argparse.Namespace) -> dict[
         "cpu_seconds": round(time.process_time() - began, 1),
         "dev": round(score(task, dev.labels, tagger.predict(dev)), 2),
         "load": round(os.getloadavg()[0], 1),
+        "attributes": tagger.scores_.rows.n_attributes,
+        "commit": about()["commit"],
     }
     if not options.dev_only:
         test = task.read(options.data, "test")

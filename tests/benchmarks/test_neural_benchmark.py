@@ -51,6 +51,8 @@ def test_a_run_keeps_the_cells_of_other_runs(benchmark, data, tmp_path):
         ("linear", "ewt-upos", 1),
         ("network", "ewt-upos", 1),
     ]
+    assert [row["attributes"] > 0 for row in rows] == [False, True, False]
+    assert len({row["commit"] for row in rows}) == 1
     text = (tmp_path / "neural.md").read_text(encoding="utf-8")
     assert "| network | ewt-upos | 2 |" in text
 
