@@ -621,6 +621,25 @@ def test_infeasible_sequences_are_named():
     assert error.value.sequence == 1
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_transforms_of_functions(name, backend):
+    """`torch.func.grad` by parameters and by emissions."""
+    crf = layer(5, backend, **CONFIGURATIONS[name])
+    emissions, _, mask = random_batch(3, 5, 5, holes=True)
+    tags = torch.full((3, 5), 4 if name != "banned transitions" else -100)
+    parameters = {k: v.detach() for k, v in crf.named_parameters()}
+
+    def loss(parameters, x):
+        return torch.func.functional_call(crf, parameters, (x, tags, mask))
+
+    by_parameters, by_emissions = torch.func.grad(loss, argnums=(0, 1))(parameters, emissions)
+    x = emissions.clone().requires_grad_()
+    expected = gradients(crf, x, crf(x, tags, mask))
+    for ours, theirs in zip([by_emissions, *by_parameters.values()], expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
 def test_in_log_space_is_what_second_derivatives_use():
     crf = layer(3)
     emissions, tags, mask = random_batch(2, 4, 3)

@@ -94,7 +94,7 @@ class CRF(nn.Module):
     *Types.* float16 and bfloat16 are computed in float32. Sums are exact for any scores: where
     scaled probabilities could underflow, log space answers.
 
-    *Second derivatives* are computed in log space by autograd.
+    *Second derivatives*, and those by `torch.func.grad`, are computed in log space by autograd.
 
     Examples
     --------
@@ -337,6 +337,8 @@ class CRF(nn.Module):
         if is_native and torch.compiler.is_compiling():
             return self._compiled(batch, emit, tags, reduction, (trans, start, stop, weights), edge)
         task = losses.Task(batch, tags, reduction, self._space)
+        if _is_transformed():
+            return losses.in_log_space(task, emit, trans, start, stop, weights, edge)
         if is_native:
             return losses.log_likelihood(task, emit, trans, start, stop, weights, edge)
         if tags is not None:
@@ -646,6 +648,14 @@ class CRF(nn.Module):
             start_ = (zeros if start_ is None else start_).masked_fill(self._no_start, -torch.inf)
             stop_ = (zeros if stop_ is None else stop_).masked_fill(self._no_stop, -torch.inf)
         return emit_, (trans_, start_, stop_, weights), edge
+
+
+def _is_transformed() -> bool:
+    """Whether a transform of `torch.func` runs, which takes operations of torch only."""
+    if torch.compiler.is_compiling():
+        return False
+    # Under a private name in PyTorch 2.13; tests/torch_layer/test_layer.py runs it.
+    return torch._C._functorch.maybe_current_level() is not None
 
 
 def _numpy(x: Tensor) -> Any:
