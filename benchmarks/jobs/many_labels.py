@@ -55,14 +55,16 @@ JOB = Job(
             unit="%",
         ),
         Goal(
-            "tokens per second, tagging",
+            "tagging",
             lambda found: 1 / found.cpu("tagloom", TAG),
             at_least=100_000,
+            unit="tokens/s",
         ),
         Goal(
-            "tokens per second, tagging, order 2",
+            "tagging, order 2",
             lambda found: 1 / found.cpu("tagloom, order 2", TAG),
             at_least=100_000,
+            unit="tokens/s",
         ),
     ],
 )
