@@ -446,7 +446,8 @@ class StateSpace(Fields):
         seen : iterable of label sequences, optional
             Keep only the histories and n-grams that occur in these sequences (names or ids).
             Every single label stays a state, and a transition leads to the longest kept history, so
-            every label sequence stays possible. Unseen n-grams have no weight.
+            every label sequence stays possible. Unseen n-grams have no weight. The transitions are
+            listed when an operation first needs them; candidates of order 2 do not.
 
         Returns
         -------
