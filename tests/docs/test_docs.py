@@ -162,6 +162,7 @@ def dead_links(page: Path) -> list[str]:
     return dead
 
 
+@pytest.mark.tree  # pictures of the benchmarks are not in the sdist
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"], ids=name_of)
 def test_links_to_pages_and_headings(page):
     assert dead_links(page) == []
