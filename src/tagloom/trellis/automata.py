@@ -141,7 +141,7 @@ def number_grams(Y: int, lists: list[Array]) -> list[Array]:
     return levels
 
 
-def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) -> Fields:
+def order(Y: int, names: Names, k: int, levels: list[Array]) -> Fields:
     """Return the automaton of histories of 1 to k labels; ``levels`` number the kept n-grams.
 
     A transition reads label y after history h. Its target is the longest kept suffix of h·y of at
@@ -151,6 +151,8 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
         target[h, y] = h·y                    if that is kept and has at most k labels
                        target[suffix(h), y]   otherwise
         ties[h, y]   = ties[suffix(h), y]  and the weight of h·y, if that is kept
+
+    Groups of weights and `history` are those of the space that keeps all n-grams.
     """
     label_names = names or tuple(map(str, range(Y)))
     grams = np.arange(Y)[:, None]  # [U, n] the labels of each history of this level
@@ -162,8 +164,6 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
 
     state_names: list[str] = []
     last_labels, targets, ties = [], [], []
-    groups: dict[str, tuple[int, ...]] = {}
-    ngrams: dict[str, tuple[tuple[int, ...], ...]] = {}
     n_states = n_weights = 0
     for n in range(1, k + 1):
         U = len(grams)
@@ -177,7 +177,6 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
             target[h, last] = n_states + np.arange(len(h))
         if n > 1:
             tie[h, last, n - 2] = n_weights + rank
-            groups[f"ngram{n + 1}"] = (len(h),) if pruned else (Y,) * (n + 1)
             n_weights += len(h)
         state_names += ["·".join([label_names[y] for y in gram]) for gram in grams.tolist()]
         last_labels.append(grams[:, -1])
@@ -185,8 +184,6 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
         ties.append(tie)
 
         grams = np.column_stack((grams[h], last))
-        if pruned and n > 1:
-            ngrams[f"ngram{n + 1}"] = tuple(map(tuple, grams[by_labels].tolist()))
         suffix = child[suffix[h], last]
         child = np.full((U, Y), -1)
         child[h, last] = np.arange(len(h))
@@ -204,10 +201,9 @@ def order(Y: int, names: Names, k: int, levels: list[Array], *, pruned: bool) ->
         tie_ids=tied[tied >= 0],
         start_tie_indptr=np.zeros(n_states + 1, dtype=np.int64),
         start_tie_ids=np.zeros(0, dtype=np.int32),
-        weight_groups=groups,
-        ngrams=ngrams,
+        weight_groups={f"ngram{n}": (Y,) * n for n in range(3, k + 2)},
         state_names=tuple(state_names),
-        history=None if pruned else k,
+        history=k,
     )
 
 

@@ -64,9 +64,7 @@ class HistorySpace(StateSpace):
                 expected=f"at most {MAX_TRANSITIONS:,} transitions for this operation",
                 found=f"{self.n_transitions:,}",
             )
-        automaton = automata.order(
-            self.n_labels, self.labels, self.order_k, self.levels, pruned=True
-        )
+        automaton = automata.order(self.n_labels, self.labels, self.order_k, self.levels)
         self._store({part: getattr(automaton, part) for part in _LISTED})
         self._sort_transitions()
         return self.__dict__[name]

@@ -493,7 +493,7 @@ class StateSpace(Fields):
             from tagloom.trellis.histories import HistorySpace
 
             return HistorySpace.of_levels(Y, names, levels, origin)
-        return cls._of(automata.order(Y, names, k, levels, pruned=False), origin)
+        return cls._of(automata.order(Y, names, k, levels), origin)
 
     @classmethod
     def from_transitions(
