@@ -220,7 +220,7 @@ def test_mistakes_have_their_place(text, line, expected, found):
 def test_mistakes_that_a_guess_finds():
     with raises(FormatError, expected="one array of all tasks", found="a task on a line"):
         read('{"data": {"text": "a"}, "annotations": []}\n')
-    with raises(FormatError, expected="valid JSON", found="recursion"):
+    with raises(FormatError, expected="valid JSON", found="while decoding a JSON array"):
         read('{"tokens": ' + "[" * 100_000)
     with raises(FormatError, hint="into one array, or on one line each"):
         read('{\n"data": [\n')
