@@ -70,6 +70,10 @@ class CandidatePairs {
         int32_t from;  // place in the block
         int64_t trigram;
     };
+    struct Found {
+        int64_t node;  // that it leads to
+        Arc arc;
+    };
     // On the rank-th best path to node `from`.
     struct Arrival {
         double score;
@@ -96,11 +100,7 @@ class CandidatePairs {
     std::vector<double> score_;     // [nodes]
     std::vector<int64_t> arc_ptr_;  // [nodes + 1]
     std::vector<Arc> arcs_;         // by node, and within a node by `from`
-    struct Found {
-        int64_t node;
-        Arc arc;
-    };
-    std::vector<Found> found_;
+    std::vector<Found> found_;      // the same before they are sorted
 
     std::vector<double> alpha_;              // [nodes]
     std::vector<int32_t> from_;              // [nodes] best: place in the block before
@@ -129,8 +129,11 @@ void CandidatePairs::set(const Trigrams& trigrams, const double* weights, int64_
             double own = score[j];
             if (t == 0) own += start(label[j]);
             if (t + 1 == T) own += stop(label[j]);
-            if (t == 0) score_.push_back(own);
-            for (int64_t i = t > 0 ? row(t - 1) : row(t); i < row(t); ++i)
+            if (t == 0) {
+                score_.push_back(own);
+                continue;
+            }
+            for (int64_t i = row(t - 1); i < row(t); ++i)
                 score_.push_back(own + transition(label[i], label[j]));
         }
         first_.push_back(static_cast<int64_t>(score_.size()));
