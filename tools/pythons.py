@@ -187,9 +187,11 @@ def run(command: list[str]) -> None:
 def main() -> None:
     """Try every interpreter that can be found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--wheel", type=Path, action="append", default=[])
-    parser.add_argument("--root", type=Path, action="append", default=[])
-    parser.add_argument("--only", action="append", help="a version to try; others are left out")
+    parser.add_argument("--wheel", type=Path, action="extend", nargs="+", default=[])
+    parser.add_argument("--root", type=Path, action="extend", nargs="+", default=[])
+    parser.add_argument(
+        "--only", action="extend", nargs="+", help="versions to try; others are left out"
+    )
     parser.add_argument("pytest", nargs="*", help="arguments of pytest, after --")
     options = parser.parse_args()
     wheels = [*options.wheel, *(ROOT / "dist").glob("*.whl")]
@@ -197,7 +199,8 @@ def main() -> None:
     results = {x.version: test(x, wheels, options.pytest) for x in tried}
     for version in [*VERSIONS, *FREE_THREADED]:
         print(f"{version:<6}{results.get(version, 'not found, or left out')}")
-    sys.exit(any(" failed" in text or " error" in text for text in results.values()))
+    bad = (" failed", " error", "no tests ran")
+    sys.exit(any(word in text for text in results.values() for word in bad))
 
 
 if __name__ == "__main__":
