@@ -15,7 +15,7 @@ namespace tagloom {
 namespace {
 
 constexpr int64_t kFull = 4;                // full row if an attribute has 1/4 of the labels
-constexpr int64_t kManyWeights = 1 << 20;   // beyond, fewer shards: each adds a whole gradient
+constexpr int64_t kManyWeights = 1 << 18;   // beyond, fewer shards: each adds a whole gradient
 constexpr int64_t kBlockBytes = 192 << 10;  // of scores in a block
 constexpr int64_t kLanes = 32;              // sentences in a block come in multiples of this
 constexpr int64_t kWindow = 2048;           // sentences sorted by length together
