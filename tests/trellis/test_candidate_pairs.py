@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
+from candidates import check_by_enumeration, listed
 from oracles import Chain
 from raising import raises
 from tagloom import _native
@@ -17,13 +18,6 @@ from tagloom.errors import ShapeError
 from tagloom.trellis.histories import HistorySpace
 
 FAR = np.array([0.0, -1.0, -5.0, 40.0, 300.0, -300.0, -750.0, 2000.0, -1e5, -np.inf])
-
-
-def listed(mask, emit, *shared, offsets=None, **options):
-    """Return a trellis of candidates where a mask [T, Y] is true."""
-    indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
-    ids = np.nonzero(mask)[1]
-    return tl.Trellis.from_candidates(emit[mask], ids, indptr, *shared, offsets=offsets, **options)
 
 
 def seen_space(rng, Y, n):
@@ -59,33 +53,12 @@ def test_every_result_is_that_of_enumeration(seed, kind, has_all):
     states = tl.StateSpace.order(Y, 2) if has_all else seen_space(rng, Y, 3)
     options = {"states": states, "weights": scores(states.n_weights)}
     trellis = listed(mask, emit, trans, start, stop, offsets=offsets, **options)
-    log_z, entropy = trellis.log_partition(), trellis.entropy(on_infeasible="none")
-    gamma = trellis.split(trellis.marginals(on_infeasible="none"))
-    pairs = trellis.split(trellis.pair_marginals(on_infeasible="none"))
-    best, nbest = trellis.viterbi(on_infeasible="none"), trellis.nbest(5)
-    draws = trellis.sample(3, random_state=0, on_infeasible="none")
     masked = np.where(mask, emit, -np.inf)
-    for i, (lo, hi) in enumerate(itertools.pairwise(offsets)):
-        chain = Chain(masked[lo:hi], trans, start, stop, **options)
-        assert_allclose(log_z[i], chain.log_partition(), rtol=1e-13, atol=1e-11)
-        if not chain.paths:
-            assert log_z[i] == best.score[i] == -np.inf
-            assert len(nbest[i].paths) == 0
-            assert not gamma[i].any()
-            assert not entropy[i]
-            assert (draws[:, lo:hi] == -1).all()
-            assert (best.path[lo:hi] == -1).all()
-            continue
-        assert_allclose(gamma[i], chain.marginals(), atol=1e-10)
-        assert_allclose(pairs[i][1:], chain.pair_marginals()[1:], atol=1e-10)
-        assert_allclose(entropy[i], chain.entropy(), rtol=1e-9, atol=1e-10)
-        best_scores = sorted((score for _, score in chain.paths), reverse=True)[:5]
-        assert_allclose(best.score[i], best_scores[0], rtol=1e-12, atol=1e-10)
-        assert_allclose(nbest[i].scores, best_scores, rtol=1e-12, atol=1e-10)
-        assert len({tuple(path) for path in nbest[i].paths}) == len(nbest[i].paths)
-        for path in [*nbest[i].paths, *draws[:, lo:hi], best.path[lo:hi]]:
-            expected = chain.path_score(tuple(path.tolist()))
-            assert_allclose(trellis[i].path_score(path), expected, rtol=1e-12, atol=1e-10)
+    chains = [
+        Chain(masked[lo:hi], trans, start, stop, **options)
+        for lo, hi in itertools.pairwise(offsets)
+    ]
+    check_by_enumeration(trellis, chains)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

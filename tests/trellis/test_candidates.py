@@ -10,19 +10,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import tagloom as tl
+from candidates import check_by_enumeration, listed
 from oracles import Chain
 from tagloom import _native
 from tagloom.errors import ParameterError, ShapeError, TagloomError
 from tagloom.trellis import batches
 
 FAR = np.array([0.0, -1.0, -5.0, -150.0, -300.0, -600.0, -750.0, -1500.0, -1e5, -np.inf])
-
-
-def listed(mask, emit, *shared, offsets=None, **options):
-    """Return a trellis of candidates where a mask [T, Y] is true."""
-    indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
-    ids = np.nonzero(mask)[1]
-    return tl.Trellis.from_candidates(emit[mask], ids, indptr, *shared, offsets=offsets, **options)
 
 
 def random_batch(rng, Y, lengths, *, share=0.4, dtype=np.float64, scale=1.0):
@@ -53,32 +47,9 @@ def test_every_result_is_that_of_enumeration(seed, kind):
     mask, emit = rng.random((T, Y)) < 0.6, scores(T, Y)
     trans, start, stop = scores(Y, Y), scores(Y), scores(Y)
     trellis = listed(mask, emit, trans, start, stop, offsets=offsets)
-    log_z, entropy = trellis.log_partition(), trellis.entropy(on_infeasible="none")
-    gamma = trellis.split(trellis.marginals(on_infeasible="none"))
-    pairs = trellis.split(trellis.pair_marginals(on_infeasible="none"))
-    best, nbest = trellis.viterbi(on_infeasible="none"), trellis.nbest(5)
-    draws = trellis.sample(3, random_state=0, on_infeasible="none")
     masked = np.where(mask, emit, -np.inf)
-    for i, (lo, hi) in enumerate(itertools.pairwise(offsets)):
-        chain = Chain(masked[lo:hi], trans, start, stop)
-        assert_allclose(log_z[i], chain.log_partition(), rtol=1e-13, atol=1e-11)
-        if not chain.paths:
-            assert log_z[i] == best.score[i] == -np.inf
-            assert len(nbest[i].paths) == 0
-            assert not gamma[i].any()
-            assert not entropy[i]
-            assert (draws[:, lo:hi] == -1).all()
-            assert (best.path[lo:hi] == -1).all()
-            continue
-        assert_allclose(gamma[i], chain.marginals(), atol=1e-10)
-        assert_allclose(pairs[i][1:], chain.pair_marginals()[1:], atol=1e-10)
-        assert_allclose(entropy[i], chain.entropy(), rtol=1e-9, atol=1e-10)
-        best_scores = sorted((score for _, score in chain.paths), reverse=True)[:5]
-        assert_allclose(best.score[i], best_scores[0], rtol=1e-12, atol=1e-10)
-        assert_allclose(nbest[i].scores, best_scores, rtol=1e-12, atol=1e-10)
-        assert len({tuple(path) for path in nbest[i].paths}) == len(nbest[i].paths)
-        for path in [*nbest[i].paths, *draws[:, lo:hi], best.path[lo:hi]]:
-            assert trellis[i].path_score(path) > -np.inf
+    chains = [Chain(masked[lo:hi], trans, start, stop) for lo, hi in itertools.pairwise(offsets)]
+    check_by_enumeration(trellis, chains)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -305,7 +305,7 @@ def explain(
     Explanation
     """
     positions = range(len(path)) if positions is None else positions
-    trellis, label_ids = trellis.narrow()  # labels that were pruned are no rivals
+    trellis, label_ids = trellis.narrow()  # pruned labels are not rivals
     names = [names[y] for y in label_ids.tolist()]
     path = np.searchsorted(label_ids, path).astype(np.int32)
     labels = tuple(names[y] for y in path.tolist())

@@ -1031,8 +1031,8 @@ class Trellis(Ragged):
         least : float
             From 0, which keeps every label, to 1, which keeps the best.
         most : int, optional
-            The largest number of labels at a position; of equal ones the first are kept. By default
-            there is no limit.
+            The largest number of labels at a position, by default any; of equal ones the first are
+            kept.
 
         Examples
         --------
